@@ -15,10 +15,6 @@ needs_resend
 echo "# SEED=$SEED"
 RANDOM=$SEED
 start_ceph
-start_keeper() {
-    spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
-    wait_socket keeper "$TMP/run/keeper.sock"
-}
 start_keeper
 start_hearth
 
@@ -85,7 +81,7 @@ both_end() {
     if [ $((RANDOM % 2)) = 0 ]; then start_hearthd && start_node; else start_node && start_hearthd; fi
 }
 plugin_first() { end node TERM 25 && end hearthd TERM 25 && start_node && pause && start_hearthd; }
-# While the mounts wait for the next hearthd, nobody else has them.
+# While the mounts wait for the next hearthd, only keeper and plugin hold them.
 all_are_served() { [ "$(hearthctl status --json | jq '[.volumes[] | select(.attached)] | length')" = 3 ]; }
 keeper_and_plugin() {
     wait_for 60 all_are_served || return

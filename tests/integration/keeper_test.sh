@@ -3,14 +3,11 @@
 # meanwhile, and no application sees an error.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rbd_static.sh"
+. "$(dirname "$0")/live_users.sh"
 init
 ROUNDS=${ROUNDS:-6} # ends under load
 needs_resend
 start_ceph
-start_keeper() {
-    spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
-    wait_socket keeper "$TMP/run/keeper.sock"
-}
 # Descriptors of mounts that it holds.
 held() { find "/proc/${PID[keeper]}/fd" -lname '/dev/fuse*' 2>/dev/null | wc -l; }
 holds() { [ "$(held)" = "$1" ]; }
@@ -32,7 +29,7 @@ at live
 create_volume pvc-keeper-$$ 4294967296 || die "CreateVolume: $(said)"
 again || die "$(said)"
 remember live
-mkdir "$TARGET/users" "$TARGET/set"
+mkdir "$TARGET/set"
 python3 - "$TARGET/set" <<'P'
 import random, sys
 for i in range(200):
@@ -88,15 +85,11 @@ P
 }
 
 STEP=both
-has_begun() { grep -q began "$TMP/users"; }
-rm -f "$TMP/stop"
-python3 "$TOP/tests/integration/live_users.py" "$TMP/mnt/pod/live/users" 600 >"$TMP/users" 2>&1 &
-users=$!
+users_begin "$TMP/mnt/pod/live/users"
 readers >"$TMP/readers" 2>&1 &
 readers=$!
 database >"$TMP/database" 2>&1 &
 database=$!
-wait_for 60 has_begun || die "no users: $(cat "$TMP/users")"
 sleep 2
 for ((i = 0; i < ROUNDS; i++)); do
     case $((i % 3)) in
@@ -124,13 +117,9 @@ for ((i = 0; i < ROUNDS; i++)); do
     sleep "2.$((RANDOM % 9))"
 done
 touch "$TMP/stop"
-kill -TERM $users
-wait $users
-seen=$(tail -n 1 "$TMP/users")
-echo "# $ROUNDS ends: $seen"
-same no_error "$(jq -c .errors <<<"$seen")" "[]"
-same no_wrong_byte "$(jq -c .wrong <<<"$seen")" "[]"
-check they_did_much test "$(jq .steps <<<"$seen")" -gt 200
+users_end
+echo "# $ROUNDS ends: $SEEN"
+users_are_content
 wait $readers
 same readers_of_a_dataset_see_no_error "$?:$(grep -c Error "$TMP/readers")" 0:0
 wait $database

@@ -2,6 +2,7 @@
 # A hearthd that is asked to end leaves its live volumes to the next one: what is open stays open,
 # and no application sees an error.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/live_users.sh"
 init
 ROUNDS=${ROUNDS:-6} # ends under load
 needs_resend
@@ -40,11 +41,7 @@ talk_end held
 same staged_again_is_the_same_mount "$(stat -c %d "$TARGET")" "$(stage && publish && stat -c %d "$TARGET")"
 
 STEP=users
-mkdir "$TARGET/users"
-python3 "$TOP/tests/integration/live_users.py" "$TARGET/users" 600 >"$TMP/users" 2>&1 &
-users=$!
-has_begun() { grep -q began "$TMP/users"; }
-wait_for 60 has_begun || die "no users: $(cat "$TMP/users")"
+users_begin "$TARGET/users"
 sleep 3
 for ((i = 0; i < ROUNDS; i++)); do
     end hearthd TERM 25
@@ -52,11 +49,7 @@ for ((i = 0; i < ROUNDS; i++)); do
     sleep "$((RANDOM % 3)).$((RANDOM % 9))"
 done
 sleep 2
-kill -TERM $users
-wait $users
-seen=$(tail -n 1 "$TMP/users")
-echo "# $ROUNDS ends: $seen"
-same no_error "$(jq -c .errors <<<"$seen")" "[]"
-same no_wrong_byte "$(jq -c .wrong <<<"$seen")" "[]"
-check they_did_much test "$(jq .steps <<<"$seen")" -gt 200
+users_end
+echo "# $ROUNDS ends: $SEEN"
+users_are_content
 same the_log_says_so "$(grep -c 'its mount ends with this hearthd' "$TMP/log/hearthd.log")" 0

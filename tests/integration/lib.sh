@@ -302,6 +302,10 @@ start_node() { # [FLAGS]
         --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES" "$@"
     wait_socket node "$NODE"
 }
+start_keeper() {
+    spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
+    wait_socket keeper "$TMP/run/keeper.sock"
+}
 start_hearth() { # [FLAGS of hearthd]
     start_controller
     start_hearthd "$@"

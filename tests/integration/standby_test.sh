@@ -3,11 +3,12 @@
 # upgrade starts the new one before it ends the old one. While it waits it disturbs nothing. The node
 # plugin may be asked to end meanwhile.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/live_users.sh"
 init
 ROUNDS=${ROUNDS:-5} # ends under load
 needs_resend
 start_ceph
-spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
+start_keeper
 start_hearth
 
 # The standby's lines "another hearthd serves" are counted.
@@ -23,7 +24,7 @@ take_over() { # SIGNAL [COMMAND...]: for the first one; MS from it until the sta
     began=$(now_ms)
     kill "-$1" "${PID[hearthd]}"
     "${@:2}"
-    wait_for 25 listens "${PID[standby]}" || die "nobody takes over: $(tail -n 3 "$TMP/log/standby.log")"
+    wait_for 25 listens "${PID[standby]}" || die "the standby does not take over: $(tail -n 3 "$TMP/log/standby.log")"
     MS=$(($(now_ms) - began))
     end hearthd KILL
     PID[hearthd]=${PID[standby]} PIDSTART[hearthd]=${PIDSTART[standby]}
@@ -100,12 +101,8 @@ same is_no_crash_of_a_hearthd_that_serves "$(cat "$HEARTHD.crashes")" xx
 rm "$HEARTHD.crashes"
 
 STEP=users
-mkdir "$TARGET/users"
 spawn readers python3 "$TOP/tests/integration/resume_readers.py" "$SET" 600 4
-python3 "$TOP/tests/integration/live_users.py" "$TARGET/users" 600 >"$TMP/users" 2>&1 &
-users=$!
-has_begun() { grep -q began "$TMP/users"; }
-wait_for 60 has_begun || die "no users: $(cat "$TMP/users")"
+users_begin "$TARGET/users"
 sleep 2
 times=
 for ((i = 0; i < ROUNDS; i++)); do
@@ -126,17 +123,17 @@ for ((i = 0; i < 3; i++)); do
     sleep 2
 done
 sleep 2
-kill -TERM $users "${PID[readers]}"
-wait $users
+kill -TERM "${PID[readers]}"
+users_end
 wait "${PID[readers]}"
-seen=$(tail -n 1 "$TMP/users") read=$(tail -n 1 "$TMP/log/readers.log")
+read=$(tail -n 1 "$TMP/log/readers.log")
 echo "# ms from SIGTERM until the next one listens:$times"
-echo "# live volume: $seen"
+echo "# live volume: $SEEN"
 echo "# dataset: $(jq -c 'del(.known)' <<<"$read")"
-same no_error "$(jq -c .errors <<<"$seen")$(jq -c .errors <<<"$read")" "[][]"
-same no_wrong_byte "$(jq -c .wrong <<<"$seen")$(jq -c .wrong <<<"$read")" "[]0"
-check they_did_much test "$(jq .steps <<<"$seen")" -gt 200 -a "$(jq .reads <<<"$read")" -gt 50
-check no_pause_was_long test "$(jq .pause_max_ms <<<"$seen")" -lt 5000 -a "$(jq .pause_max_ms <<<"$read")" -lt 5000
+users_are_content
+same nor_in_the_dataset "$(jq -c .errors <<<"$read") $(jq -c .wrong <<<"$read")" "[] 0"
+check which_was_read_much test "$(jq .reads <<<"$read")" -gt 50
+check no_pause_was_long test "$(jq .pause_max_ms <<<"$SEEN")" -lt 5000 -a "$(jq .pause_max_ms <<<"$read")" -lt 5000
 
 STEP=killed
 start_standby
