@@ -201,8 +201,8 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 chaos: ## hearthd, node plugin, keeper and Ceph's daemons end under load, as root; ROUNDS=1000 SEED=7 -> build/chaos/
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
-	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),300) TEST_SECONDS=36000 tests/integration/run chaos
-export SEED
+	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),300) TEST_SECONDS=36000 \
+	    $(if $(SEED),SEED=$(SEED)) tests/integration/run chaos
 
 .PHONY: check-image-crash
 check-image-crash: ## kill hearthd and the node plugin during I/O on images, as root; ROUNDS=200 SEED=7

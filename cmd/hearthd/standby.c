@@ -7,7 +7,6 @@
 #include <gio/gio.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHECK_MS 20

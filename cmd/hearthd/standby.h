@@ -3,8 +3,8 @@
  * One hearthd serves a control socket. A second one is its standby: it waits until the first has
  * ended, then starts. So an upgrade starts the new hearthd before it ends the old one.
  *
- * The lock is held on SOCKET.lock, which stays. A hearthd of 0.1.0 holds none: whoever answers at
- * the socket is waited for as well.
+ * The lock is held on SOCKET.lock, which stays. A hearthd of 0.1.0 holds no lock, so the standby
+ * also waits for a process that answers at the socket.
  */
 #ifndef HEARTH_CMD_HEARTHD_STANDBY_H
 #define HEARTH_CMD_HEARTHD_STANDBY_H
